@@ -7,8 +7,6 @@ Statements: `aot.codegen.llvm.emit.statements`; expressions: `values`; addresses
 
 from __future__ import annotations
 
-from itertools import islice
-
 from aot.codegen.costs import COSTS
 from aot.codegen.ir.expressions import walk
 from aot.codegen.ir.loops import Kernel, Prim, Stmt, Store, Var
@@ -17,7 +15,6 @@ from aot.codegen.ir.numbers.quantized import is_quantized
 from aot.codegen.ir.primitives import FUNCTIONS
 from aot.codegen.ir.traverse import statements
 from aot.codegen.llvm.emit.function_text import Function, Value, local
-from aot.codegen.llvm.emit.memo import unified
 from aot.codegen.llvm.emit.registers import stored
 from aot.codegen.llvm.emit.stacks import Stacks
 from aot.codegen.llvm.emit.statements import StatementEmitter
@@ -50,12 +47,11 @@ def emit(
     function.branch(body)
     normal = normal_buffers(kernel.body) if flushes and abilities.rounds_normal else None
     values = Values(function, sizes, pointers, abilities, normal, quantized=is_quantized(kernel.body))
-    nest = unified(kernel.body)
     values.at.carries_pointers = target is None or target.carries_pointers
-    values.calls_functions = target is not None and (target.compact_code or _has_many_functions(nest))
+    values.calls_functions = target is not None and (target.compact_code or _has_many_functions(kernel.body))
     stacks = Stacks(function, kernel.sizes, values.at.size)
     function.block = body
-    StatementEmitter(values, stacks).block(nest)
+    StatementEmitter(values, stacks).block(kernel.body)
     stacks.finish()
     values.at.end()
     return function
@@ -65,5 +61,5 @@ def _has_many_functions(body: tuple[Stmt, ...]) -> bool:
     """True if so many places compute functions such as `exp` that LLVM would take long if all were written out."""
     stores = [s for s in statements(body) if isinstance(s, Store)]
     values = dict.fromkeys(s.value for s in stores if isinstance(s.value, Prim))
-    functions = (e for e in walk(*values) if isinstance(e, Prim) and e.fn in FUNCTIONS)
-    return sum(1 for _ in islice(functions, COSTS.max_written_functions + 1)) > COSTS.max_written_functions
+    functions = {e for e in walk(*values) if isinstance(e, Prim) and e.fn in FUNCTIONS}
+    return len(functions) > COSTS.max_written_functions

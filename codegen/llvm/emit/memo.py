@@ -7,17 +7,13 @@ come from this memo, so equal ones are nearly always one object: states are comp
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, TypeVar, cast
+from typing import Generic, TypeVar
 
 from aot.codegen.ir.expressions import variables
 from aot.codegen.ir.index import Affine
-from aot.codegen.ir.loops import Expr, Statement, Var
-from aot.codegen.ir.node import Node
+from aot.codegen.ir.loops import Expr, Var
 
-_MOST = 1 << 16  # nodes that are known when a kernel begins
-_KNOWN: dict[Node, Node] = {}  # expressions and buffers of this kernel and those before it
 T = TypeVar("T")
-N = TypeVar("N", bound=Node)
 
 
 class Memo(Generic[T]):
@@ -38,39 +34,3 @@ class Memo(Generic[T]):
         if value is None:
             value = self._known[key] = make(), state
         return value[0]
-
-
-def unified(nodes: tuple[N, ...]) -> tuple[N, ...]:
-    """Return the same nodes with one object for equal expressions and buffers, as in the sums that are known."""
-    if len(_KNOWN) > _MOST:
-        _KNOWN.clear()
-    return _unified(nodes, {})
-
-
-def _unified(parts: tuple[Any, ...], seen: dict[int, Node]) -> Any:
-    """`seen`: the nodes of this kernel for those of its loops that were seen, by identity."""
-    new: list[object] | None = None
-    for i, part in enumerate(parts):
-        if isinstance(part, Node):
-            node = seen.get(id(part)) or _node(part, seen)
-        elif type(part) is tuple:
-            node = _unified(cast(tuple[object, ...], part), seen)
-        else:
-            continue
-        if node is not part:
-            new = list(parts) if new is None else new
-            new[i] = node
-    return parts if new is None else tuple(new)
-
-
-def _node(node: Node, seen: dict[int, Node]) -> Node:
-    is_statement = isinstance(node, Statement)
-    result = None if is_statement else _KNOWN.get(node)
-    if result is None:
-        fields = node.parts()
-        new = _unified(fields, seen)
-        result = node if new is fields else type(node)(*new)
-        if not is_statement:
-            _KNOWN[node] = result
-    seen[id(node)] = result
-    return result

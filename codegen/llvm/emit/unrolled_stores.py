@@ -18,7 +18,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from aot.codegen.costs import COSTS
-from aot.codegen.ir.expressions import NONE, loads, variables
+from aot.codegen.ir.expressions import NONE, loads, variables, walk
 from aot.codegen.ir.index import Affine, exactly, normal
 from aot.codegen.ir.loops import Alloc, Buffer, Const, Expr, For, Let, Load, LoopKind, Prim, Space, Stmt, Store, Var
 from aot.codegen.ir.traverse import statements
@@ -318,13 +318,15 @@ class UnrolledStores:
         return parts_of_body
 
     def _leaf(self, stmt: Store, ranges: list[Range]) -> list[Part] | None:
-        target = (stmt.buffer, stmt.index)
+        target = Load(stmt.buffer, stmt.index)
+        accesses: dict[Load, AffineAccess] = {}  # equal loads may be several objects
         leaves: dict[tuple[int, int], AffineAccess] = {}
-        for buffer, index in (target, *((x.buffer, x.index) for x in loads(stmt.value))):
-            affine_access = AffineAccess(buffer, self._at.new_access(buffer, index).offset, ranges)
-            if not affine_access.are_near(not leaves):
-                return None
-            leaves[id(buffer), id(index)] = affine_access
+        for x in (target, *(e for e in walk(stmt.value) if isinstance(e, Load))):
+            if x not in accesses:
+                accesses[x] = AffineAccess(x.buffer, self._at.new_access(x.buffer, x.index).offset, ranges)
+                if not accesses[x].are_near(x is target):
+                    return None
+            leaves[id(x.buffer), id(x.index)] = accesses[x]
         return [Nest(stmt, leaves, ranges)]
 
 

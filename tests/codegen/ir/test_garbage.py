@@ -13,7 +13,6 @@ import gc
 from aot.codegen.ir.expressions import rewrite
 from aot.codegen.ir.loops import Load, Var, dense
 from aot.codegen.ir.rename_sizes import renamed
-from aot.codegen.llvm.emit.memo import unified
 from aot.lowering.fusion.substitute import simplified
 
 x, n, m = Var("x", 8), Var("n"), Var("m")
@@ -32,7 +31,6 @@ print(gc.collect())
     [
         "lambda: rewrite(e, {x: x + 1})",
         "lambda: renamed(e, {n: m})",
-        "lambda: unified((e, e + 1.0))",
         "lambda: simplified(Load(dense('c', 8), ((x + n) - x,)) + 1.0)",
     ],
 )
