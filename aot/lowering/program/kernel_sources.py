@@ -108,7 +108,7 @@ class KernelSources:
         self._tables: dict[str, Pack] = {}
         self._repeated = frozenset[tuple[Work, ...]]()
         self._forms: dict[_FormKey, KernelForm] = {}
-        self._canonical_works: dict[tuple[int, ...], CanonicalWorks] = {}
+        self._canonical_works: dict[tuple[object, ...], CanonicalWorks] = {}
 
     def find_shared(self) -> None:
         """Find the tables that products and gathers share, and the kernels that many calls can share."""
@@ -139,10 +139,11 @@ class KernelSources:
 
     def _canonical(self, works: tuple[Work, ...], preset: Schedule | None) -> CanonicalWorks:
         """Return works in canonical form; equal works share it."""
-        key = (*map(id, works), id(preset))  # of works and schedules that the steps hold
+        read = self._sizes(works)  # more may be known than when the call was last seen
+        key = (*map(id, works), id(preset), read)  # of works and schedules that the steps hold
         known = self._canonical_works.get(key)
         if known is None:
-            names = {s: replace(s, name=f"size{k}") for k, s in enumerate(self._sizes(works))}
+            names = {s: replace(s, name=f"size{k}") for k, s in enumerate(read)}
             named, roles = canonical(works, self.steps, number_temps=preset is None)
             if (named, tuple(names)) not in self._renamed:
                 self._renamed[named, tuple(names)] = renamed(named, names)

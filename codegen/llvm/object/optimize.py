@@ -18,6 +18,7 @@ from aot.runtime.errors import InternalError
 EFFORT = 3  # level of LLVM's code generator, 0 to 3; 0 compiles about four times as fast, and most tests set it
 _KNOWN = range(20, 23)  # versions of LLVM that have all switches of machines: an unknown switch would end the process
 _SWITCHING = Lock()
+_MAKING = Lock()  # LLVM finds a target that another thread has made known in part
 
 
 def compile_module(text: str, target: Target, level: int | None = 1) -> bytes:
@@ -59,7 +60,8 @@ def _left_out(target: Target, level: int | None) -> Generator[None]:
 
 
 def _machine(target: Target) -> llvm.TargetMachine:
-    return _with_effort(target, EFFORT)
+    with _MAKING:
+        return _with_effort(target, EFFORT)
 
 
 @lru_cache(maxsize=8)

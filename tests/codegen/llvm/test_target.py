@@ -197,3 +197,38 @@ def test_levels_that_run_code(more: tuple[str, ...], levels: list[str], said: st
     found = notes({"machine": 62, "features": features, "options": {"target": "native"}})
     assert [line.removeprefix("the code ").partition(":")[0] for line in found] == ([said] if said else [])
     assert notes({"machine": 62, "features": features, "options": {"target": "x86-64-v4"}}) == []
+
+
+FIRST_USE = """
+import time
+from threading import Thread
+import llvmlite.binding as llvm
+from llvmlite.binding import ffi
+from aot.codegen.llvm.host import parse_target
+from aot.codegen.llvm.object.optimize import compile_module
+
+def slowly():
+    for part in ("TargetInfos", "Targets", "TargetMCs"):
+        getattr(ffi.lib, f"LLVMPY_InitializeAll{part}")()
+        time.sleep(0.1)
+
+def compile_empty():
+    made.append(compile_module("define void @f() { ret void }", target, None))
+
+llvm.initialize_all_targets = slowly
+made, target = [], parse_target(NAME)
+threads = [Thread(target=compile_empty) for _ in range(2)]
+for n, thread in enumerate(threads):
+    time.sleep(0.05 * n)
+    thread.start()
+for thread in threads:
+    thread.join()
+assert len(made) == 2
+"""
+
+
+def test_threads_ask_for_a_target_of_another_machine_at_once() -> None:
+    """LLVM ends the process for one that another thread has made known in part."""
+    name = "aarch64-v8.2" if X86_64.name == parse_target("native").machine.name else "x86-64-v3"
+    run = subprocess.run([sys.executable, "-c", f"NAME = {name!r}\n{FIRST_USE}"], capture_output=True, check=False)
+    assert (run.returncode, run.stderr) == (0, b"")
