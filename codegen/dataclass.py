@@ -242,3 +242,5 @@ def _state(self: Any) -> list[object]:
 def _set_state(self: Any, state: list[object]) -> None:
     for field, value in zip(dataclasses.fields(self), state, strict=True):
         object.__setattr__(self, field.name, value)
+    if (finish := getattr(type(self), "__post_init__", None)) is not None:
+        finish(self)

@@ -181,8 +181,10 @@ def in_processes(modules: Sequence[KernelModule], processes: int) -> tuple[list[
 
 
 @pytest.mark.usefixtures("starts_soon")
-def test_kernels_are_compiled_by_other_processes() -> None:
+def test_kernels_are_compiled_by_other_processes(program: Program) -> None:
+    """Kernels with loops, and those of a network, of works and schedules."""
     modules = [module_of(X[AXIS] * float(n)) for n in range(20)]
+    modules += [KernelModule(kernel.named(""), NATIVE, None, flushes=False) for kernel in program.kernels]
     results, codes = in_processes(modules, 2)
     assert results == [list(module.results()) for module in modules]
     assert codes == [0, 0]
