@@ -52,7 +52,7 @@ class WeightsFile:
 
         False for a file that is a library already, and where a file can get no name: `linked` is as before.
         """
-        if self.is_library:
+        if self.is_library or sys.platform != "linux":
             return False
         named = linked.with_name(f"{linked.name}.whole")
         folder = os.open(linked.parent, os.O_RDONLY)
@@ -77,7 +77,7 @@ def hashed(blocks: Blocks, size: int, folder: Path | None) -> tuple[str, Weights
     is left alone.
     """
     if folder is not None and sum(b.nbytes for b in blocks if b.make is not None) >= LEAST_BYTES:
-        with suppress(OSError):  # no room for both copies; one may fit
+        with suppress(OSError):  # no room beside the library; it may fit alone
             return _made(blocks, size, folder)
     return weights_hash(blocks, size), None
 
